@@ -81,9 +81,11 @@ bool SizedContext::run_all(const TensorRoom &room, int threads) {
 bool SizedContext::compute(const SizedProgram::Step &step, const TensorRoom &room, int threads) {
     operands_.clear();
     for (const uint32_t value : step.reads) {
-        const Tensor *const read = value == kNoValue ? nullptr : &values_[value];
+        Tensor *const read = value == kNoValue ? nullptr : &values_[value];
         if (read != nullptr && read->data == nullptr)
             return false; // its caller keeps it as an object of another kind
+        if (read != nullptr)
+            read->is_spare = is_spare(step, value);
         operands_.push_back(read);
     }
     results_.assign(step.writes.size(), {});
@@ -95,6 +97,17 @@ bool SizedContext::compute(const SizedProgram::Step &step, const TensorRoom &roo
     }
     results_.clear();
     return is_done;
+}
+
+/// Returns whether the bytes of an operand may be overwritten by results: no later step reads them,
+/// no other value has them, and the step cannot fail behind its operator.
+bool SizedContext::is_spare(const SizedProgram::Step &step, uint32_t value) const {
+    const Tensor &read = values_[value];
+    const auto is_planned = [this](uint32_t each) { return each != kNoValue && is_planned_[each]; };
+    return read.is_own && read.held.use_count() == 1 && !is_planned_[value] &&
+           std::ranges::count(step.dying, value) > 0 &&
+           std::ranges::count(step.reads, value) == 1 &&
+           std::ranges::none_of(step.writes, is_planned);
 }
 
 /// Takes over the results; false if one is not what the plan has room for.

@@ -77,13 +77,23 @@ class Elementwise : public SizedOperator {
         Tensor shape;
         if (!broadcast(operands, shape))
             return false;
-        results[0] = room.make(is_test_ ? kBool : type, shape.shape());
+        results[0] = make(operands, is_test_ ? kBool : type, shape.shape(), room);
         if (results[0].count() == 0 || is_dense(operands, results[0]))
             return true;
         return computed(spec, operands, results[0], threads);
     }
 
   private:
+    /// Makes a result, over an operand if that is spare. Only for floats, whose kernels do not fail
+    /// when they have overwritten elements.
+    static Tensor make(Operands operands, ElementType type, Shape shape, const TensorRoom &room) {
+        for (const Tensor *each : operands)
+            if (each->is_spare && type == kFloat32 && each->type == type &&
+                std::ranges::equal(each->shape(), shape))
+                return room.make_like(*each);
+        return room.make(type, shape);
+    }
+
     /// Computes few elements at once if each operand has one for each, or one for all.
     bool is_dense(Operands operands, Tensor &result) const {
         const int64_t count = result.count(), inputs = static_cast<int64_t>(operands.size());

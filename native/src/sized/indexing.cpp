@@ -215,11 +215,14 @@ bool scattered(const SizedSettings &settings, Operands operands, Results results
     if (shape != dims(updates.shape()))
         return false;
     Tensor &target = results[0];
-    target = room.make(data.type, data.shape());
-    if (updates.count() == 0 || data.count() == 0) {
-        std::memcpy(target.data, data.data, static_cast<size_t>(data.size_bytes()));
-        return updates.count() == 0;
+    if (updates.count() == 0) {
+        target = room.make_like(data);
+        if (target.data != data.data)
+            std::memcpy(target.data, data.data, static_cast<size_t>(data.size_bytes()));
+        return true;
     }
+    if (data.count() == 0)
+        return false;
     const Dims steps = data.strides();
     const Walk walk{shape, selection->of_data(steps), selection->of_tuples(index.strides()),
                     updates.strides()};
@@ -229,8 +232,9 @@ bool scattered(const SizedSettings &settings, Operands operands, Results results
                 walk, {dims(data.shape()), steps, steps});
     if (kernel == nullptr)
         return false;
+    target = room.make_like(data);
     char *const places[] = {data.data, index.data, updates.data, target.data};
-    kernel->run(places, threads);
+    kernel->run(places, threads); // throws before it writes
     return true;
 }
 

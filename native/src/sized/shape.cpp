@@ -1,5 +1,6 @@
 /// Operators that give elements another shape, and that compute elements from shapes and scalars.
 #include "tightship/kernels/movement/generate.hpp"
+#include "tightship/parallel.hpp"
 #include "tightship/sized/operators.hpp"
 
 #include <algorithm>
@@ -141,6 +142,8 @@ bool size(const SizedSettings &, Operands operands, Results results, const Tenso
     return true;
 }
 
+constexpr int64_t kZeroedGrainBytes = 1 << 18; ///< worth another thread
+
 /// Fills a shape with an element: its type, and its bytes as an integer.
 bool filled(const SizedSettings &settings, Operands operands, Results results,
             const TensorRoom &room, int threads) {
@@ -151,7 +154,10 @@ bool filled(const SizedSettings &settings, Operands operands, Results results,
     target = room.make(static_cast<ElementType>(settings.integers[0]), *lengths);
     const auto *bytes = reinterpret_cast<const char *>(&settings.integers[1]);
     if (settings.integers[1] == 0) {
-        std::memset(target.data, 0, static_cast<size_t>(target.size_bytes()));
+        parallel_for(threads, target.size_bytes(), kZeroedGrainBytes,
+                     [&](int64_t begin, int64_t end) {
+                         std::memset(target.data + begin, 0, static_cast<size_t>(end - begin));
+                     });
         return true;
     }
     const std::string element(bytes, static_cast<size_t>(target.item()));

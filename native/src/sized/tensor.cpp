@@ -44,7 +44,12 @@ Tensor TensorRoom::make(ElementType type, Shape shape) const {
     auto owned = bytes(made.size_bytes());
     made.data = owned.get();
     made.held = std::move(owned);
+    made.is_own = true;
     return made;
+}
+
+Tensor TensorRoom::make_like(const Tensor &operand) const {
+    return operand.is_spare ? operand : make(operand.type, operand.shape());
 }
 
 Tensor TensorRoom::reshaped(const Tensor &source, Shape shape) const {

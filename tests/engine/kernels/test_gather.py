@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tightship
 from tests.engine.kernels.typed import typed
+from tests.zoo.net import Net
 from tightship.errors import InputError
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=3, max_side=4)
@@ -81,3 +83,21 @@ def test_an_index_outside_is_refused(operator: str, index: int):
 def test_an_empty_dimension_may_be_indexed_by_nothing():
     (result,) = typed("Gather", np.zeros((0, 2), np.float32), np.zeros((0,), np.int64)).run()
     assert result.shape == (0, 2)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("reduction", ["none", "add"])
+def test_threads_put_updates_of_one_place_in_their_order(reduction: str, threads: int) -> None:
+    """Each takes a part of every row; sums of floats depend on the order."""
+    net = Net(7, opset=18)
+    data, updates = net.normal("x", 20, 4097), net.normal("u", 60, 4097)
+    places = net.random.integers(-20, 20, (60, 1))
+    index = net.input("i", places)
+    net.output(net("ScatterND", data, index, updates, reduction=reduction))
+    case = net.case()
+    wanted = case.feeds["x"].copy()
+    for (place,), update in zip(places, case.feeds["u"], strict=True):
+        wanted[place] = update + (wanted[place] if reduction == "add" else 0)
+    with tightship.load(case.model, threads=threads) as model:
+        (found,) = model.run(case.feeds).values()
+    np.testing.assert_array_equal(found, wanted)

@@ -82,6 +82,7 @@ class SizedContext {
   private:
     bool compute(const SizedProgram::Step &step, const kernels::TensorRoom &room, int threads);
     bool keep(const SizedProgram::Step &step);
+    bool is_spare(const SizedProgram::Step &step, uint32_t value) const;
     void drop(uint32_t value);
 
     const SizedProgram &program_;

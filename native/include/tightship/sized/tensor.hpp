@@ -22,6 +22,8 @@ struct Tensor {
     uint8_t rank = 0;
     std::array<int64_t, kRankMax> lengths{};
     std::shared_ptr<const void> held;
+    bool is_own = false;   ///< a room made the bytes, so that only tensors have them
+    bool is_spare = false; ///< of an operand: the bytes are not needed behind the step that runs
 
     Shape shape() const { return {lengths.data(), rank}; }
     int64_t item() const { return item_bytes(type); }
@@ -46,6 +48,8 @@ class TensorRoom {
 
     /// Makes a tensor of undefined elements. Throws std::bad_alloc, or as `reshape`.
     Tensor make(ElementType type, Shape shape) const;
+    /// Makes a tensor of the type and shape of an operand: of its bytes, if these are spare.
+    Tensor make_like(const Tensor &operand) const;
     /// Returns the same elements under another shape: the same bytes, unless a plan has these.
     Tensor reshaped(const Tensor &source, Shape shape) const;
     /// Returns bytes at a boundary of 64 that live as long as what holds them.

@@ -16,13 +16,20 @@ class Scatter : public Kernel {
         : item_bytes_(item_bytes), copy_(item_bytes, whole.shape, whole.source, whole.target),
           tuples_(indexing), nest_(walk.shape, {walk.other, walk.tuples, walk.data}) {
         tuples_.require_checked(walk);
+        for (const int64_t length : walk.shape)
+            count_ = counted({count_, length});
     }
 
     void run(std::span<char *const> operands, int threads) const override {
         tuples_.check(operands[1]);
         if (operands[0] != operands[3])
             copy_.run(operands[0], operands[3], threads);
-        put_all(operands[2], operands[1], operands[3]);
+        const bool is_long = nest_.row_steps()[1] == 0 && nest_.row_length() >= kLongRow;
+        const int64_t shares = std::clamp<int64_t>(is_long ? count_ / kGrain : 1, 1, threads);
+        parallel_for(static_cast<int>(shares), shares, 1, [&](int64_t begin, int64_t end) {
+            for (int64_t share = begin; share < end; ++share)
+                put_all({share, shares}, operands[2], operands[1], operands[3]);
+        });
     }
 
     std::vector<Reach> reach() const override {
@@ -35,11 +42,17 @@ class Scatter : public Kernel {
     }
 
   protected:
-    virtual void put_all(const char *updates, const char *tuples, char *target) const = 0;
+    /// Part of every row of elements that a thread puts, so that updates keep their order.
+    struct Share {
+        int64_t number, count;
+    };
+
+    virtual void put_all(Share share, const char *updates, const char *tuples,
+                         char *target) const = 0;
 
     /// Calls `put(update, update step, target, target step, length)` for updates of one tuple.
     template <class Put>
-    void for_each_span(const char *updates, const char *tuples, char *target,
+    void for_each_span(Share share, const char *updates, const char *tuples, char *target,
                        const Put &put) const {
         const auto steps = nest_.row_steps();
         const int64_t update_step = steps[0], tuple_step = steps[1], target_step = steps[2];
@@ -47,8 +60,13 @@ class Scatter : public Kernel {
             nest_.for_each_row(1, [&](const auto &offsets, int64_t length) {
                 const char *update = updates + offsets[0], *tuple = tuples + offsets[1];
                 char *to = target + offsets[2];
-                if (tuple_step == 0)
-                    return put(update, update_step, to + offset_of(tuple), target_step, length);
+                if (tuple_step == 0) {
+                    const int64_t first = length * share.number / share.count;
+                    const int64_t last = length * (share.number + 1) / share.count;
+                    return put(update + first * update_step, update_step,
+                               to + offset_of(tuple) + first * target_step, target_step,
+                               last - first);
+                }
                 for (; length > 0; --length) {
                     put(update, 0, to + offset_of(tuple), 0, 1);
                     update += update_step;
@@ -60,10 +78,14 @@ class Scatter : public Kernel {
     }
 
   private:
+    static constexpr int64_t kLongRow = 1 << 9; ///< elements of a row that threads share
+    static constexpr int64_t kGrain = 1 << 15;  ///< elements that are worth another thread
+
     int64_t item_bytes_;
     StridedCopy copy_;
     Tuples tuples_;
     LoopNest<3> nest_;
+    int64_t count_ = 1; ///< elements of the updates
 };
 
 template <class Item> class Put : public Scatter {
@@ -71,9 +93,10 @@ template <class Item> class Put : public Scatter {
     using Scatter::Scatter;
 
   protected:
-    void put_all(const char *updates, const char *tuples, char *target) const override {
+    void put_all(Share share, const char *updates, const char *tuples,
+                 char *target) const override {
         for_each_span(
-            updates, tuples, target,
+            share, updates, tuples, target,
             [](const char *from, int64_t from_step, char *to, int64_t to_step, int64_t length) {
                 if (length == 1)
                     store(to, load<Item>(from));
@@ -101,8 +124,9 @@ class Combine : public Scatter {
         : Scatter(item_bytes, indexing, walk, whole), span_(span) {}
 
   protected:
-    void put_all(const char *updates, const char *tuples, char *target) const override {
-        for_each_span(updates, tuples, target, span_);
+    void put_all(Share share, const char *updates, const char *tuples,
+                 char *target) const override {
+        for_each_span(share, updates, tuples, target, span_);
     }
 
   private:
