@@ -91,13 +91,14 @@ constexpr int64_t kStripColumns = 4;
 constexpr int64_t kFetchedLeast = 4096; ///< bytes of quants that are fetched ahead
 constexpr int64_t kFetchedMost = 16384; ///< likewise, in later columns; they stay in the cache
 constexpr int64_t kFetchedInRow = 2048; ///< likewise, in long rows
+constexpr int64_t kPageAhead = 4096;    ///< likewise, of columns one after the other
 constexpr int64_t kShortRow = 512;      ///< bytes; few rows of activations take longer ones singly
 constexpr int kSingleRows = 2;          ///< of activations, at most, that do
 
 /// Bytes by which weights are fetched ahead. Weights pass once through the caches, in as many
 /// streams as a strip has columns, which the processor's own prefetching does not follow: those of
-/// the next strips are fetched meanwhile. It does follow long columns one after the other, which
-/// one or two rows of activations take so: they wait for memory otherwise.
+/// the next strips are fetched meanwhile. It does follow long columns one after the other within a
+/// page, which one or two rows of activations take so: they wait for memory otherwise.
 struct Ahead {
     explicit Ahead(const BlockFormat &format) {
         const int64_t strip = kStripColumns * format.quants_row;

@@ -148,13 +148,13 @@ template <class Coding, int Columns, int Rows> class EncodedInt8Tile {
         const char *from = task.matrix.quants + column * row_bytes;
         const char *given = task.shared + row * task.shared_row;
         EncodedInt8Tile tile;
-        const bool fetches = row % kBlockFewRows == 0 && (Columns > 1 || Rows > kSingleRows);
-        int64_t fetched = fetches ? 0 : row_bytes, at = 0;
+        const int64_t further = Columns > 1 || Rows > kSingleRows ? ahead.quants : kPageAhead;
+        int64_t fetched = row % kBlockFewRows == 0 ? 0 : row_bytes, at = 0;
         const auto fetch = [&] {
             for (; fetched <= at; fetched += kBlockLine)
 #pragma GCC unroll 4
                 for (int each = 0; each < Columns; ++each)
-                    __builtin_prefetch(from + fetched + ahead.quants + each * row_bytes);
+                    __builtin_prefetch(from + fetched + further + each * row_bytes);
         };
         using Steps = Int8Steps<Coding>;
         constexpr int kPair = Columns > 1 && Rows > 4 ? 2 : 1;
@@ -186,8 +186,8 @@ template <class Coding, int Columns, int Rows> class EncodedInt8Tile {
             for (int each = 0; each < Int8Steps<Coding>::kDecoders; ++each) {
                 const Coding decoder(from + each * Coding::kUnits * unit_bytes, Coding::kUnits);
 #pragma GCC unroll 4
-                for (int64_t part = 0; part < Coding::kSteps; ++part)
-                    put(decoder.decode(part), each * Coding::kSteps + static_cast<int>(part));
+                for (int part = 0; part < Coding::kSteps; ++part)
+                    put(decoder.decode(part), each * static_cast<int>(Coding::kSteps) + part);
             }
             transpose_words(words[0]);
             transpose_words(words[1]);
