@@ -94,14 +94,15 @@ def text_speed() -> str:
 def text_memory() -> str:
     """Memory of processes with a GGUF file in MiB, the first token, and eight sessions over one."""
     lines = [
-        "| file | | context 2,048: most resident, MiB | 32,768 | four processes, PSS "
+        "| file | processor | | context 2,048: most resident, MiB | 32,768 | four processes, PSS "
         "| first token, s | eight sessions over one, 1 / 2 threads |",
-        "|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|",
     ]
     newest = _texts(CONTENDERS)
-    for (model, _, place), record in newest.items():
+    for (model, isa, place), record in newest.items():
         kind = list(CONTENDERS)[place]
-        lines.append(f"| {model} | {CONTENDERS[kind]} | {' | '.join(_held(record, kind))} |")
+        held = " | ".join(_held(record, kind))
+        lines.append(f"| {model} | {isa} | {CONTENDERS[kind]} | {held} |")
     return "\n".join([*lines, "", f"{machine(*newest.values())}."])
 
 
