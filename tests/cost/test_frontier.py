@@ -28,7 +28,7 @@ def products(count, width=64, *, residual=False):
 
 
 def test_plans_take_less_and_add_more_down_to_a_few_values():
-    graph, _ = fed(products(24), Sgd())
+    graph, _ = fed(products(16), Sgd())
     found = frontier_of(GraphSqueezing(graph), "training")
     peaks = [each.squeezed.plan.plan.peak_bytes for each in found.points]
     added = [each.squeezed.added_operations for each in found.points]
@@ -42,7 +42,7 @@ def test_plans_take_less_and_add_more_down_to_a_few_values():
 
 
 def test_the_chosen_plan_is_the_cheapest_within_the_budget():
-    graph, _ = fed(products(16), Sgd())
+    graph, _ = fed(products(10), Sgd())
     squeezing = GraphSqueezing(graph)
     found = frontier_of(squeezing, "training", "40%")
     limit = found.chosen.budget_bytes
