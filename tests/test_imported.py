@@ -30,7 +30,7 @@ PREPARED = {
     "": "brief errors forks late_names memory public_calls quantity",
     "engine": "activations library primitive_cache",
     "engine.arenas": "arena_pool idle_trimmer model_pools pools retention",
-    "engine.cache": "bounds paused_collection program_cache program_eviction",
+    "engine.cache": "bounds program_cache program_eviction",
     "engine.compile": "compiled_model input_shapes shape_specializer",
     "engine.plan": "footprint memory_plan placement",
     "engine.program": "program schedule",
@@ -45,9 +45,7 @@ PREPARED = {
     "training": "train",
 }
 """Modules of each package that a process imports which runs a prepared model, and no others."""
-PYTHONS = {
-    "atexit", "copy", "dataclasses", "gc", "json", "mmap", "resource", "threading", "zlib",
-}  # fmt: skip
+PYTHONS = {"atexit", "copy", "dataclasses", "json", "mmap", "resource", "threading", "zlib"}
 """Modules of Python that the package imports beyond those of NumPy, which imports one more."""
 
 RUN = """

@@ -13,7 +13,6 @@ from tightship.engine.activations import (
     with_precision,
 )
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.cache.paused_collection import paused_collection
 from tightship.engine.compile.input_shapes import check_shapes, shape_or_length
 from tightship.engine.compile.shape_specializer import ShapeSpecializer
 from tightship.engine.library import open_library, release_unused
@@ -55,7 +54,6 @@ def plan_prepared(path: FilePath, asked: Asked) -> MemoryPlan:
     return stored.plan(program_index(stored, asked))
 
 
-@paused_collection()
 def load_prepared(
     path: FilePath,
     asked: Asked,

@@ -5,7 +5,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tightship.engine.cache.bounds import Bounds
-from tightship.engine.cache.paused_collection import paused_collection
 from tightship.engine.compile.compile_graph import ModelSource, Settings, name_of
 from tightship.engine.compile.compiled_model import CompiledModel
 from tightship.engine.library import open_library, release_unused
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
     from tightship.loading.unprepared import Keep
 
 
-@paused_collection()
 def load_kept(
     model: ModelSource,
     settings: Settings,
