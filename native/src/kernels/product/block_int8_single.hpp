@@ -1,7 +1,7 @@
 /// Products of one or two rows of activations rounded to int8, one column after the other, as the
 /// processor's own prefetching follows memory best. That ends with each page, so weights are
 /// fetched a page ahead: on an Intel processor, with a file in pages of 4 KiB, a step takes a
-/// quarter to a third less. Included by loops that are compiled once for each instruction set.
+/// fifth to a third less. Included by loops that are compiled once for each instruction set.
 ///
 /// Sums have the order of tiles: four lines at a time, then single lines, then lanes.
 #pragma once
